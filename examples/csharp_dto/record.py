@@ -59,7 +59,7 @@ def record_the_demo() -> None:
     shutil.copytree(HERE, COPY)
     break_one_type(COPY / STORE)
     run_pytest(COPY, "--regen", "--regen-record=rewrite")
-    recording = Path("cassettes", "regen", Path(STORE).name, f"{TYPE}.yaml")
+    recording = Path("cassettes", "regen", STORE, f"{TYPE}.yaml")
     (HERE / recording).parent.mkdir(parents=True)
     shutil.copy(COPY / recording, HERE / recording)
 

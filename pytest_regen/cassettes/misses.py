@@ -1,7 +1,6 @@
 """The message for a request without a recording: what it is, what is nearest, where they differ."""
 
 import json
-import os.path
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -379,9 +378,9 @@ class Player:
     ) -> None:
         self.path = path
         self.exists = file is not None
-        # Checked now: a miss may be reported inside an event loop, which must not wait for a file.
-        # A name that is too long is reported when something is to be written.
-        self.is_left = file is None and os.path.exists(partial_path(path))
+        self.is_left = False
+        """Whether what an earlier run recorded stands beside the file. Set by whoever replays: a
+        miss is made inside an event loop, too, which must not wait for a file."""
         self.matching = matching
         self.files = DiffFiles(matching.diff_folder, path)
         self.index = RecordingIndex(

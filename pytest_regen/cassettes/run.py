@@ -11,7 +11,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pytest_regen.cassettes.files.reader import StoredInteraction, read_cassette
-from pytest_regen.cassettes.files.storage import name_parts, note_folder
+from pytest_regen.cassettes.files.storage import name_parts, note_folder, partial_path
 from pytest_regen.cassettes.files.writer import CassetteWriter, is_answered
 from pytest_regen.cassettes.headers import HeaderRules, at_origin
 from pytest_regen.cassettes.interactions import Interaction
@@ -75,6 +75,8 @@ class CassetteRun:
         left = self._writer.take_left() if resumes and records else ()
         self.metadata: Mapping[str, Any] = file.metadata if file else self._writer.metadata
         self._player = Player(path, file, matching or Matching(), record_command, left)
+        # A name that is too long is reported when something is to be written.
+        self._player.is_left = file is None and os.path.exists(partial_path(path))
         self.index = self._player.index
         self.drifts = self._player.drifts
         """The requests that were answered by the recording of another one (``drift="warn"``)."""

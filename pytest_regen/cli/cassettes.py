@@ -34,6 +34,7 @@ cassettes = typer.Typer(
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Cassettes, or folders.")]
 
 _DRIFTED = Path(".pytest_cache/v/regen/drifted")
+_WARNINGS = ("DRIFT", "EMPTY", "FOREIGN", "HEADER", "OVERSIZE", "PARTIAL", "STALE", "UNUSED")
 _EXCERPT = 600
 _SECONDS = 10.0
 """Between two lines on how far a check is, where no terminal draws them over."""
@@ -61,7 +62,12 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Find secrets, damage, edits, and cassettes that are unused, stale, oversize or drifting."""
-    project = Project.here()
+    project, as_errors = Project.here(), {code.upper() for code in fail_on or ()}
+    if unknown := as_errors.difference(_WARNINGS):
+        raise UsageError(
+            f"--fail-on {min(unknown)}: there is no such warning",
+            hint=f"use one of {', '.join(_WARNINGS)}",
+        )
     files, skipped = checking.cassettes_in(paths)
     accepted = _baseline(project, baseline, update=update)
     found = checking.check_cassettes(
@@ -72,7 +78,7 @@ def check(
         baseline=accepted,
     )
     findings = [
-        replace(finding, severity="error") if finding.code in (fail_on or ()) else finding
+        replace(finding, severity="error") if finding.code in as_errors else finding
         for finding in found
     ]
     if accepted and update:

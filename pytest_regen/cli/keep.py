@@ -328,7 +328,7 @@ def _finish(
         Project.here(), place, view, changes.names
     )
     if verb == "adopted" and changes.names:
-        places.tell_only_read(place, view, changes.names)
+        places.tell_only_read(Project.here(), place, view, changes.names)
     elif not (changes.names or changes.dropped or changes.joined or changes.diff or issues):
         say(f"{place.here}: {_IDLE[verb]}")
         codes = {name: {issue.code for issue in view.issues(name)} for name in view.names}

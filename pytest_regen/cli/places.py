@@ -193,9 +193,10 @@ def tell_units(
         output.fact(verb, f"{plural(len(labels), place.noun)}: {shorten(labels)}", style)
 
 
-def tell_only_read(place: Place[Any], view: View, names: Iterable[str]) -> None:
+def tell_only_read(project: Project, place: Place[Any], view: View, names: Iterable[str]) -> None:
     """Tell of which functions pytest runs nothing, and what changes that."""
     names = [name for name in names if view.is_only_read(name)]
+    names = [n for n in names if not project.tests_of([naming.unit_id(place.place, n)])]
     if not names:
         return
     verb, them = ("has", "it") if len(names) == 1 else ("have", "them")

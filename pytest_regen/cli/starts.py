@@ -259,7 +259,7 @@ def _find_functions(project: Project, path: Path, units: Sequence[str]) -> Start
             fact("to write", f"{plural(len(stubs), 'unit')}: {shorten(stubs)}", "yellow")
         issues = [issue for name in recorded for issue in view.issues(name)]
         places.tell_issues((i for i in issues if i.severity == "error"), place.source)
-        places.tell_only_read(place, view, recorded)
+        places.tell_only_read(project, place, view, recorded)
         return 0  # Because an error in the user's code is what pytest is to fail with.
 
     following = command("generate", name) if stubs else "pytest"

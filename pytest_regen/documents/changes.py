@@ -97,6 +97,8 @@ class _Comparison:
             )
             if is_one or is_same:
                 self._meet(*pair)
+        # Before anything is called removed, because a schema may only have another name.
+        compared = list(self._compare()) if self._are_named else []
         removed: tuple[str, Effect] = ("is no longer one of the types", "narrower")
         added: tuple[str, Effect] = ("is one of the types now", "wider")
         if self._are_named:
@@ -107,6 +109,11 @@ class _Comparison:
         for name in new:
             if not any(name == after for _, after in self._seen):
                 yield Change("root_added", name, None, *added)
+        yield from compared
+        yield from self._compare()
+
+    def _compare(self) -> Iterator[Change]:
+        """Yield what changed about the types that were met, and those that they lead to."""
         while self._waiting:
             before, after = self._waiting.popleft()
             # In an IR that was edited a type may be missing, and there is nothing to compare.

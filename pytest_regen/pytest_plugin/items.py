@@ -1,6 +1,7 @@
 """Units as test items: an item for each type of a store, and for each unit of a file."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,10 @@ class UnitError(AssertionError):
         super().__init__(look.place, name, len(self.issues))
 
     def __str__(self) -> str:
-        look, name = self.look, self.name
-        parts = [f"{look.here}::{encode_name(name)}: {plural(len(self.issues), 'error')}"]
+        parts = [f"{self.look.here}::{encode_name(self.name)}: {plural(len(self.issues), 'error')}"]
         parts += map(self._text_of, self.issues[:_SHOWN_ISSUES])
         # Below the last issue, so that what to do is said once.
-        commands = look.commands(name, self.issues, self.next)
+        commands = self.look.commands(self.name, self.issues, self.next)
         lines = [f"  {word + ':':<15}{command}" for word, command in commands]
         parts[-1] = "\n".join((parts[-1], *lines))
         if len(self.issues) > _SHOWN_ISSUES:
@@ -50,13 +50,12 @@ class UnitError(AssertionError):
         return "\n\n".join(filter(None, (*parts, self.healing)))
 
     def _text_of(self, issue: Issue) -> str:
-        look = self.look
-        path, line = look.location_of(issue)
-        path = f"{look.here}{path.removeprefix(look.place)}"
+        path, line = self.look.location_of(issue)
+        path = f"{self.look.here}{path.removeprefix(self.look.place)}"
         lines = [f"{path}:{line}" if line else path]
         lines[0] += f": {issue.code}: {issue.message}"
         lines += [f"    {line}" for line in (issue.detail or "").splitlines()]
-        return "\n".join((*lines, *look.excerpt_of(issue)))
+        return "\n".join((*lines, *self.look.excerpt_of(issue)))
 
 
 def findings_json(
@@ -181,15 +180,18 @@ class UnitItem(pytest.Item):
         return look.source_path, look.line_of(self.unit), look.heading(self.unit)
 
 
-_MARKED: "pytest.StashKey[frozenset[tuple[Path, str]]]" = pytest.StashKey()
+_MARKED: "pytest.StashKey[set[tuple[Path, str]]]" = pytest.StashKey()
 
 
-def _marked_in(session: pytest.Session) -> frozenset[tuple[Path, str]]:
+def _marked_in(session: pytest.Session) -> set[tuple[Path, str]]:
     """Return the units that marks of the tests of this run name, as files and names."""
     if _MARKED not in session.stash:
-        tests = [item for item in session.items if not isinstance(item, UnitItem)]
-        units = (unit for test in tests for unit in marked_units(test))
-        session.stash[_MARKED] = frozenset((look.path, name) for look, name in units)
+        marked = session.stash[_MARKED] = set()
+        for test in session.items:
+            # Because a mark that is wrong fails its own test, and no unit.
+            with suppress(pytest.UsageError):
+                if not isinstance(test, UnitItem):
+                    marked |= {(look.path, name) for look, name in marked_units(test)}
     return session.stash[_MARKED]
 
 

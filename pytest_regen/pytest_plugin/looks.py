@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -119,7 +119,7 @@ class Look:
     # What there is
 
     @cached_property
-    def home(self) -> Place[Any]:
+    def home(self) -> Place[View]:
         """The place, as the main flow works on it."""
         place = open_place(RunProject(self.config), self.path)
         if place is None:
@@ -129,8 +129,7 @@ class Look:
     @cached_property
     def view(self) -> View:
         """What the place holds."""
-        view: View = self.home.open()
-        return view
+        return self.home.open()
 
     @cached_property
     def names(self) -> Collection[str]:
@@ -335,5 +334,6 @@ class Look:
 
     def cassette_of(self, name: str) -> Path:
         """Return the file in which asking for a unit because of its own item is recorded."""
-        folder = self.config.rootpath / "cassettes" / "regen" / self.home.recording
-        return folder / f"{safe_file_name(name)}.yaml"
+        # By its name alone where the place lies outside the project.
+        place = self.path.name if self.place.startswith("..") else self.place
+        return self.config.rootpath / "cassettes/regen" / place / f"{safe_file_name(name)}.yaml"

@@ -298,8 +298,6 @@ class Place(Protocol[V]):
     def file_name(self) -> str:
         """The file that people read, from the root of the project; for the diff."""
 
-    recording: str
-    """The folder of cassettes in which asking for its units is recorded."""
     noun: str
     """What its units are called: ``type``, ``unit``."""
 

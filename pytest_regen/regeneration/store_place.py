@@ -70,7 +70,6 @@ class StorePlace:
         self.here = min(os.path.relpath(self.path), str(self.path), key=len)
         """The folder as commands spell it."""
         self.history_path = Path(self.here, "history").as_posix()
-        self.recording = self.path.name
         self._view: StoreView | None = None
 
     @property

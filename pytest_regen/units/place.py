@@ -103,7 +103,7 @@ class UnitFile:
         self.root = kinds.root
         self.files = project_files(kinds.root)
         self.path = self.root / place
-        self.place = self.file_name = self.recording = place
+        self.place = self.file_name = place
         """The file, as ids and diffs name it, and the folder of its recorded requests."""
         self.here = self.source = from_here(self.path)
         """The file as commands name it."""

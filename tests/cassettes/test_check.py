@@ -37,12 +37,18 @@ def test_age_can_be_an_error(folder: Path, capsys: Capture) -> None:
 
     assert checked(capsys, ".")[1]["findings"] == []
     assert checked(capsys, ".", "--max-age", "100")[0] == 0
-    assert run("check", ".", "--max-age", "100", "--fail-on", "STALE") == 1
+    assert run("check", ".", "--max-age", "100", "--fail-on", "stale") == 1
 
     told = capsys.readouterr().err
     assert "old.yaml: [STALE] recorded 400 days ago" in told
     assert "young.yaml" not in told
     assert "next: rm old.yaml && pytest --regen-record once\n" in told
+
+
+def test_a_warning_that_is_misspelt_is_refused(folder: Path, capsys: Capture) -> None:
+    """Else a gate would stay green that tests nothing."""
+    assert run("check", ".", "--fail-on", "STALED") == 2
+    assert "use one of DRIFT, EMPTY, " in capsys.readouterr().err
 
 
 def test_what_is_larger_than_asked_is_oversize(folder: Path, capsys: Capture) -> None:

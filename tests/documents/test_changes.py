@@ -7,6 +7,7 @@ import pytest
 from pytest_regen.documents.changes import Effect, compare_types
 from pytest_regen.documents.ir import (
     IR,
+    SCHEMAS,
     ArrayOf,
     Endpoint,
     FieldIR,
@@ -173,14 +174,20 @@ def test_fields_that_come_and_go() -> None:
     assert (optional_now.breaks("response"), optional_now.breaks("request")) == (False, False)
 
 
-def test_a_schema_of_another_name_is_no_change_of_the_wire() -> None:
+@pytest.mark.parametrize("status", ["200", SCHEMAS])
+def test_a_schema_of_another_name_is_no_change_of_the_wire(status: str) -> None:
     """It is told once, and what is in it is compared all the same."""
     renamed = MAKER.model_copy(update={"name": "Builder", "schema_id": "#/builder", "fields": ()})
-
-    found = compare_types(
-        ir_of(field(Ref(name="Maker"))),
-        ir_of(field(Ref(name="Builder")), others=(COLOUR, renamed)),
+    endpoint = Endpoint(method="GET", path="/kites", status=status)
+    old, new = (
+        version.model_copy(update={"endpoint": endpoint})
+        for version in (
+            ir_of(field(Ref(name="Maker"))),
+            ir_of(field(Ref(name="Builder")), others=(COLOUR, renamed)),
+        )
     )
+
+    found = compare_types(old, new)
 
     assert [(each.kind, each.type_name, each.effect) for each in found] == [
         ("renamed", "Builder", "none"),

@@ -1,5 +1,7 @@
 """Marks that mean nothing are refused while tests are collected, before anything is paid."""
 
+import pytest
+from function_project import MODULE, FunctionProject
 from plugin_project import Project
 
 STORE = "generated/GET_v1_projects"
@@ -67,6 +69,17 @@ def test_a_wrong_mark_is_an_error_of_its_test(project: Project) -> None:
         assert not [words for words in told if words not in error], error
         shows_value = ("there is no", "is not a path", "is not a host", "leads out")
         assert mark in error or any(words in error for words in shows_value), error
+
+
+def test_a_wrong_mark_fails_no_unit(pytester: pytest.Pytester) -> None:
+    """Not even one whose only tests are those that marks name."""
+    functions = FunctionProject(pytester)
+    example = '    >>> minutes("30m")\n    30\n'
+    module = MODULE.replace(example, "")
+    mark = "@pytest.mark.regen(unit='src/acme/times.py::minuts')"
+    functions.write(f"{mark}\ndef test_near():\n    pass\n", module=module)
+
+    pytester.runpytest_inprocess().assert_outcomes(passed=1, errors=1)
 
 
 def test_a_right_mark_is_none_of_our_business(project: Project) -> None:

@@ -113,7 +113,7 @@ def test_commands_and_paths_hold_where_the_user_stands(
     assert Path(place).samefile(RegenStore.open(path).source_path)
     assert healed.parseoutcomes() == {"regenerated": 1}
     assert told_next(healed) == f"git diff ../{STORE}"
-    cassette = f"../cassettes/regen/{Path(STORE).name}/Owner.yaml"
+    cassette = f"../cassettes/regen/{STORE}/Owner.yaml"
     healed.stdout.fnmatch_lines(
         [f"regenerated: ../{STORE}::Owner page 1*", f"changed: ../{STORE}*pages.json*, {cassette}"]
     )

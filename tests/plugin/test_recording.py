@@ -20,7 +20,7 @@ from pytest_regen.pytest_plugin.providers import record_turns
 from pytest_regen.turns import AnthropicProvider
 from pytest_regen.turns.values import DEFAULT_MODEL, Message, Reply, TurnRequest
 
-OWNER = "cassettes/regen/GET_v1_projects/Owner.yaml"
+OWNER = "cassettes/regen/generated/GET_v1_projects/Owner.yaml"
 
 
 def good_owner(_body: Mapping[str, Any], *, headers: Mapping[str, str]) -> str:

@@ -197,7 +197,7 @@ class Cells:
 
     def __init__(self, path: Path, root: Path) -> None:
         self.path = path
-        self.place = self.recording = path.relative_to(root).as_posix()
+        self.place = path.relative_to(root).as_posix()
         self.here = self.source = Path(os.path.relpath(path)).as_posix()
         self.file_name = path.name
         self.past_path = path.with_suffix(".past.json")

@@ -114,7 +114,7 @@ class VcrRun:
                 stored.append(StoredInteraction(self.path, 0, key, recorded))
             file = CassetteFile(self.path, {}, tuple(stored)) if self.exists or stored else None
             player = Player(self.path, file, _AS_SENT, self.command)
-            player.files, player.is_left = self.files, False
+            player.files = self.files
             for number, count in self.cassette.play_counts.items():
                 if count:
                     player.index.mark(number + 1)
