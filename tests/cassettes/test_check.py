@@ -45,7 +45,8 @@ def test_age_can_be_an_error(folder: Path, capsys: Capture) -> None:
     assert "next: rm old.yaml && pytest --regen-record once\n" in told
 
 
-def test_a_warning_that_is_misspelt_is_refused(folder: Path, capsys: Capture) -> None:
+@pytest.mark.usefixtures("folder")
+def test_a_warning_that_is_misspelt_is_refused(capsys: Capture) -> None:
     """Else a gate would stay green that tests nothing."""
     assert run("check", ".", "--fail-on", "STALED") == 2
     assert "use one of DRIFT, EMPTY, " in capsys.readouterr().err
