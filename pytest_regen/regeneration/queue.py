@@ -167,12 +167,15 @@ class AskQueue:
         self._arrived.put(batch)
 
     async def _ask(self, batch: _Batch, number: int, ask: Ask) -> None:
+        import asyncio
+
         prompt = ask.request.model, ask.request.system
         is_cached = self._warms and ask.request.cache is not None
         is_first = prompt not in self._warm
         warm = self._warm[prompt]
         if is_cached and not is_first:
-            await warm.wait()
+            # Also where it is set, so that nobody passes those who are about to go on.
+            await (asyncio.sleep(0) if warm.is_set() else warm.wait())
         async with self._slots:
             # The other pages of a unit are not paid for, because half of a correction is of no use.
             if self.failure is None and not batch.is_stopped:
