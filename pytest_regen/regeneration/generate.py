@@ -345,10 +345,7 @@ class _PlannedStore(StorePlace):
 
         From then on a run that was stopped can be resumed.
         """
-        previous = self._plan.previous
-        if not self._is_stored and previous is not None:
-            self._follow(previous)
-        if self._is_stored:
+        if self._follow():
             with super().update() as locked:
                 yield locked
         else:
@@ -359,9 +356,15 @@ class _PlannedStore(StorePlace):
                 yield LockedStore(self, transaction)
             self._is_stored = True
 
-    def _follow(self, previous: RegenStore) -> None:
-        """Make a store that was there before follow its document, before any answer is in it."""
-        plan, types = self._plan, self._plan.types
+    def _follow(self) -> bool:
+        """Make a store that was there before follow its document, before any answer is in it.
+
+        Returns:
+            Whether there is a store now.
+        """
+        plan, types, previous = self._plan, self._plan.types, self._plan.previous
+        if self._is_stored or previous is None:
+            return self._is_stored
         # First and by itself, because the history is to have the edit as it stood.
         if self._run.discard_edits:
             touched = {*types["changed"], *types["removed"]}
@@ -382,10 +385,10 @@ class _PlannedStore(StorePlace):
                 source=None if source == store.source else source,
             )
         self._is_stored = True
+        return True
 
     def _store_plan(self) -> None:
         """Make the folder follow its document where no answer did."""
-        is_stored = self._is_stored
-        with self.update() as locked:
-            if not is_stored and self._plan.previous is None:
+        if not self._follow():
+            with self.update() as locked:
                 locked.write(locked.view, (), {})
