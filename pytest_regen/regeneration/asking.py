@@ -52,14 +52,14 @@ def model_to_ask(settings: TurnSettings, stored: Any, beside: Iterable[Any]) -> 
             and ``generated_at``; ``None`` where there is none.
         beside: the same of the other texts.
     """
-    model = settings.model
+    if settings.model:
+        return settings.model
     for outputs in ([stored] if stored else [], beside):
-        if model:
-            break
         models = [o for o in outputs if o.provider is None and o.model not in _NO_MODELS]
         # The last one, because projects move from one model to the next.
-        model = max(models, key=lambda output: output.generated_at).model if models else None
-    return model or DEFAULT_MODEL
+        if models:
+            return str(max(models, key=lambda output: output.generated_at).model)
+    return DEFAULT_MODEL
 
 
 def request_for(

@@ -104,7 +104,7 @@ class UnitFile:
         self.files = project_files(kinds.root)
         self.path = self.root / place
         self.place = self.file_name = place
-        """The file, as ids and diffs name it, and the folder of its recorded requests."""
+        """The file, as ids, diffs and the folder of its recordings name it."""
         self.here = self.source = from_here(self.path)
         """The file as commands name it."""
         self.is_imported, self.trial_seconds = kind.is_imported, kind.trial_seconds
@@ -209,7 +209,7 @@ class UnitFile:
         reply = recorded.output if recorded else ""
         # With a correction it is another request, because its words are in it.
         is_answered = recorded is not None and not correction and recorded.answers(prompt)
-        model = model_to_ask(settings, recorded, view.ledger.entries.values())
+        model = model_to_ask(settings, recorded, view.last_of_each_model)
         return [
             Ask(
                 name,
