@@ -183,7 +183,8 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """List outputs that were replaced or rejected; newest last."""
-    place = Project.here().place(path)
+    project = Project.here()
+    place = project.place(path)
     view = place.open()  # What holds no place has no history, and says so.
     past = verbs.history(place, units)
     if as_json:
@@ -201,7 +202,7 @@ def history(
             say(f"    {error_line}")
     if not past:
         say(f"{place.here}: nothing was replaced or rejected yet")
-        places.advise(places.advice_to_test(Project.here(), place, view))
+        places.advise(places.advice_to_test(project, place, view))
         return
     newest = past[-1]
     verb, options = "restore", ("--to", newest.id)
@@ -221,7 +222,8 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Put an output from the history back."""
-    place = Project.here().place(path)
+    project = Project.here()
+    place = project.place(path)
     if not units or len(units) != 1:
         raise UsageError(
             f"restore does not say which {place.noun} of {place.here}",
@@ -229,7 +231,8 @@ def restore(
             hint=f"name it with {place.option}; {places.command('history', place)} lists what "
             "there is",
         )
-    _finish("restored", place, verbs.restore(place, units[0], page=page, to=to), as_json=as_json)
+    restored = verbs.restore(place, units[0], page=page, to=to)
+    _finish("restored", project, place, restored, as_json=as_json)
 
 
 def adopt(
@@ -255,7 +258,7 @@ def adopt(
     adopted = verbs.adopt(place, units, with_stale=stale)
     # What is wrong is recorded now, and must not be taken for clean: the gate will say so.
     issues = [issue for name in adopted.names for issue in place.open().issues(name)]
-    _finish("adopted", place, adopted, errors_in(issues), as_json=as_json)
+    _finish("adopted", project, place, adopted, errors_in(issues), as_json=as_json)
 
 
 def rebuild(path: Folder, units: UnitNames = None, as_json: AsJson = False) -> None:
@@ -263,13 +266,14 @@ def rebuild(path: Folder, units: UnitNames = None, as_json: AsJson = False) -> N
 
     Of a store that git could not merge our version is taken; theirs goes to the history.
     """
-    place = Project.here().place(path)
+    project = Project.here()
+    place = project.place(path)
     rebuilt = verbs.rebuild(place, units)
     view = place.open()
     of_units = [issue for name in units or view.names for issue in view.issues(name)]
     # Only those, because whatever else is wrong with a text was so before.
     issues = [i for i in (*view.file_issues, *of_units) if i.code in {"CONFLICT", "LEDGER"}]
-    _finish("rebuilt", place, rebuilt, issues, as_json=as_json)
+    _finish("rebuilt", project, place, rebuilt, issues, as_json=as_json)
 
 
 def forget(
@@ -278,8 +282,9 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Drop what nothing asks for any more: entries of the ledger and, where possible, texts."""
-    place = Project.here().place(path)
-    _finish("forgotten", place, verbs.forget(place, units), as_json=as_json)
+    project = Project.here()
+    place = project.place(path)
+    _finish("forgotten", project, place, verbs.forget(place, units), as_json=as_json)
 
 
 _IDLE: Final[Mapping[str, str]] = {
@@ -291,6 +296,7 @@ _IDLE: Final[Mapping[str, str]] = {
 
 def _finish(
     verb: str,
+    project: Project,
     place: Place[Any],
     changes: Changes,
     issues: Sequence[Issue] = (),
@@ -301,6 +307,7 @@ def _finish(
 
     Args:
         verb: what was done.
+        project: in which.
         place: to whose units.
         changes: what became of them.
         issues: what is wrong now; errors make the exit code 1.
@@ -324,11 +331,9 @@ def _finish(
     output.show_diff(changes.diff)
     _tell_changes(verb, place, changes, pages)
     places.tell_issues(issues, place.source)
-    following = view.advice(issues) or places.advice_to_test(
-        Project.here(), place, view, changes.names
-    )
+    following = view.advice(issues) or places.advice_to_test(project, place, view, changes.names)
     if verb == "adopted" and changes.names:
-        places.tell_only_read(Project.here(), place, view, changes.names)
+        places.tell_only_read(project, place, view, changes.names)
     elif not (changes.names or changes.dropped or changes.joined or changes.diff or issues):
         say(f"{place.here}: {_IDLE[verb]}")
         codes = {name: {issue.code for issue in view.issues(name)} for name in view.names}

@@ -2,12 +2,13 @@
 
 import glob
 import os
+import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -239,17 +240,24 @@ class Project:
         if near := get_close_matches(name, names, n=3, cutoff=0.8):
             raise UsageError(f"{name} is not there", hint=f"name {join_names(near, 'or')}")
 
-    def tests_of(self, ids: Iterable[str]) -> list[str]:
-        """Return the modules of tests that name one of these units, as a mark does."""
-        wanted, tests = [unit.encode() for unit in ids], []
-        for path in files_below(self.root) if wanted else ():
+    @cached_property
+    def _test_modules(self) -> Mapping[str, bytes]:
+        """The modules of tests; as bytes, because they need not be UTF-8 or legal Python."""
+        from pytest_regen.units.loading import MOST_FILES, files_below
+
+        modules = {}
+        for path in islice(files_below(self.root), MOST_FILES):
             place = PurePosixPath(path.relative_to(self.root).as_posix())
             if path.suffix == ".py" and self.kinds.is_collected(place):
-                # As bytes, because a module of tests need not be UTF-8 or legal Python.
-                data = path.read_bytes()
-                if any(unit in data for unit in wanted):
-                    tests.append(short_path(path).as_posix())
-        return tests
+                modules[short_path(path).as_posix()] = path.read_bytes()
+        return modules
+
+    def tests_of(self, ids: Iterable[str]) -> list[str]:
+        """Return the modules of tests that name one of these units, as a mark does."""
+        # Not where one is the beginning of another name.
+        wanted = [re.compile(re.escape(unit.encode()) + rb"(?![\w.])") for unit in ids]
+        modules = self._test_modules if wanted else {}
+        return [place for place, data in modules.items() if any(p.search(data) for p in wanted)]
 
     def ignored_in(self, store: Path) -> Callable[[str], frozenset[str]]:
         """Return which codes are not reported, by type name, in the store at ``store``."""
@@ -268,29 +276,6 @@ class Project:
         if isinstance(value, list):
             return "\n".join(map(str, value))
         return value if isinstance(value, str) else None
-
-
-_SKIPPED: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
-_MOST_FILES: Final = 20_000
-"""Files that are looked at, because a person may start in a folder that holds a whole disk."""
-
-
-def files_below(root: Path) -> Iterator[Path]:
-    """Yield the files of a project, sorted, without those of other packages."""
-    number = 0
-    for name, folders, names in os.walk(root):
-        # In place, because that is how `os.walk` is told where not to go.
-        folders[:] = sorted(
-            folder
-            for folder in folders
-            if not folder.startswith(".")
-            and folder not in _SKIPPED
-            and not Path(name, folder, "pyvenv.cfg").exists()
-        )
-        yield from filter(Path.is_file, (Path(name, file) for file in sorted(names)))  # No pipes.
-        number += len(names)
-        if number > _MOST_FILES:
-            return
 
 
 def short_path(path: Path) -> Path:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from pytest_regen import errors
 from pytest_regen.cli import places
 from pytest_regen.cli.operations import StoreWork
 from pytest_regen.cli.output import fact
-from pytest_regen.cli.project import Project, files_below, short_path
+from pytest_regen.cli.project import Project, short_path
 from pytest_regen.cli.selection import PartOptions, PartSelection, select_operations
 from pytest_regen.cli.turns import TurnOptions
 from pytest_regen.documents import Components, Document, Part, read_document
@@ -31,6 +32,7 @@ from pytest_regen.regeneration import verbs
 from pytest_regen.stores import RegenStore, is_store
 from pytest_regen.strict_json import json_or_none
 from pytest_regen.text import join_names, plural, shorten
+from pytest_regen.units.loading import MOST_FILES, files_below
 from pytest_regen.units.naming import command
 from pytest_regen.units.place import UnitFile
 
@@ -369,7 +371,7 @@ _MOST_SOURCES: Final = 20
 
 def sources(project: Project) -> list[str]:
     """Return descriptions, then modules with examples, then catalogues, as ``init`` takes them."""
-    files = list(files_below(Path()))
+    files = list(islice(files_below(Path()), MOST_FILES))
     free = [path for path in files if project.kinds.kind_of(Path.cwd() / path) is None]
     listed = [path.as_posix() for path in files if is_description(path)]
     for path in free:

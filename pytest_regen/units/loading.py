@@ -38,7 +38,7 @@ PYTEST_LISTS: Final[PytestLists] = {
 }
 """pytest's own settings that decide about units, with their defaults."""
 
-_NOT_OURS: Final = frozenset({"build", "dist", "node_modules", "site-packages"})
+_NOT_OURS: Final = frozenset({"node_modules", "site-packages", "build", "dist", "__pycache__"})
 
 SHIPPED: Final[Mapping[str, str]] = {
     "functions": "pytest_regen.kinds.functions:function_kinds",
@@ -76,6 +76,24 @@ class KindOfFile:
     def can_enclose(self) -> bool:
         """Whether the region puts markers around what has none yet."""
         return getattr(self.kind.region, "enclose_all", None) is not None
+
+
+MOST_FILES: Final = 20_000
+"""Files that are looked at, because a person may start in a folder that holds a whole disk."""
+
+
+def files_below(root: Path) -> Iterator[Path]:
+    """Yield the files of a project, sorted, without those of other packages."""
+    for name, folders, files in os.walk(root):
+        # In place, because that is how `os.walk` is told where not to go.
+        folders[:] = sorted(
+            folder
+            for folder in folders
+            if not folder.startswith(".")
+            and folder not in _NOT_OURS
+            and not Path(name, folder, "pyvenv.cfg").exists()
+        )
+        yield from filter(Path.is_file, (Path(name, file) for file in sorted(files)))  # No pipes.
 
 
 def has_kinds(settings: "Settings") -> bool:
@@ -218,20 +236,11 @@ class ProjectKinds:
         """
         if path.suffix not in self._texts:
             texts: dict[str, str] = {}
-            for name, folders, files in os.walk(self.root):
-                folder = Path(name)
-                # In place, because that is how `os.walk` is told where not to go.
-                folders[:] = sorted(
-                    name
-                    for name in folders
-                    if not name.startswith((".", "__")) and name not in _NOT_OURS
-                    if not (folder / name / "pyvenv.cfg").exists()
-                )
-                for file in (folder / name for name in sorted(files)):
-                    place = PurePosixPath(file.relative_to(self.root).as_posix())
-                    if file.suffix == path.suffix and not self.is_collected(place):
-                        with suppress(OSError, UnicodeDecodeError):
-                            texts[str(place)] = file.read_text("utf-8")
+            for file in files_below(self.root):
+                place = PurePosixPath(file.relative_to(self.root).as_posix())
+                if file.suffix == path.suffix and not self.is_collected(place):
+                    with suppress(OSError, UnicodeDecodeError):
+                        texts[str(place)] = file.read_text("utf-8")
             self._texts[path.suffix] = texts
         return self._texts[path.suffix]
 

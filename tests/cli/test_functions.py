@@ -51,8 +51,9 @@ def test_a_function_that_is_there_becomes_a_unit(here: Path) -> None:
     told = command("adopt", f"{FILE}::ebb").told
     assert "ebb has no example in the docstring: pytest only reads it" in told
 
-    (here / "test_tides.py").write_text(f'UNIT = "{FILE}::ebb"\n', "utf-8")
-    assert "only reads" not in command("adopt", f"{FILE}::ebb").told
+    for mark, is_told in (("ebbs", True), ("ebb", False)):
+        (here / "test_tides.py").write_text(f'UNIT = "{FILE}::{mark}"\n', "utf-8")
+        assert ("only reads" in command("adopt", f"{FILE}::ebb").told) is is_told
 
 
 def test_a_module_without_units_is_neither_store_nor_description(here: Path) -> None:

@@ -177,6 +177,7 @@ def test_functions_with_examples_are_recorded(here: Path) -> None:
 
 def test_a_stub_is_marked_and_written_next(here: Path) -> None:
     """There is nothing to record; the command that follows asks a model for it."""
+    # A stub, because that is what the test is about.
     (here / "src/acme/names.py").write_text("def f():\n    raise NotImplementedError\n", "utf-8")
 
     done = command("init", "src/acme/names.py", "--yes")
